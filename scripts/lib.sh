@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# What every script here shares: where things are, and how to speak to a person.
+# Source it first; it turns on strict mode.
+
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+BUILD=$(realpath -m "${BUILD_DIR:-$ROOT/build}")
+JOBS=${JOBS:-$(nproc)}
+# One language for sort, tools' messages and what the checks parse.
+export LC_ALL=C.UTF-8
+# shellcheck disable=SC2034 # used by the scripts that source this file
+readonly ROOT BUILD JOBS
+
+# say, warn: progress and remarks go to stderr; stdout is for results that a
+# script may capture.
+say()  { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+warn() { printf '%s: warning: %s\n' "${0##*/}" "$*" >&2; }
+
+# die MESSAGE [WAY-OUT]: one line that says what is wrong, one that names the
+# way out.
+die() {
+	printf '%s: error: %s\n' "${0##*/}" "$1" >&2
+	[ $# -lt 2 ] || printf '%s: way out: %s\n' "${0##*/}" "$2" >&2
+	exit 1
+}
