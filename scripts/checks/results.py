@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""usage: results.py KUNIT-DIR FILE
+
+Prints "pass|fail|skip<TAB>ID" for each result in a KTAP or TAP file, read by
+the kernel's own parser in tools/testing/kunit. ID is the path of test names.
+"""
+import re
+import sys
+
+sys.path.insert(0, sys.argv[1])
+import kunit_parser  # noqa: E402
+from kunit_parser import TestStatus  # noqa: E402
+from kunit_printer import Printer  # noqa: E402
+
+OUTCOME = {TestStatus.SUCCESS: 'pass', TestStatus.SKIPPED: 'skip'}
+VERSION = re.compile(r' *K?TAP version \d+$')
+PLAN = re.compile(r' *1\.\.\d+')
+RESULT = re.compile(r' *(?:not )?ok \d+ ?(?:- )?([^#]*?)(?: # .*)?$')
+
+
+def ordered(lines):
+    """The lines as the kernel's parser needs them.
+
+    It wants the plan first, where TAP may have it last, and loses its place in
+    a stream that broke off unless a "# Subtest" line names the test.
+    """
+    out = []
+    open_tests = []     # of each: indentation, place in out, plan, results
+
+    def close(name):
+        indent, place, plan, results = open_tests.pop()
+        if not results and not plan:
+            # Skipped, or it fell over at once: the result line says which.
+            del out[place]
+            return
+        # One more than came: the parser then reports what is missing. KTAP may
+        # do without a plan (parameters of a KUnit test): its name ends it.
+        if not plan and not (name and 'KTAP' in out[place]):
+            plan = f'1..{results + 1}'
+        head = [text for text in (name and f'# Subtest: {name}', plan) if text]
+        out[place + 1:place + 1] = [' ' * indent + text for text in head]
+
+    for line in lines:
+        line = line.rstrip()
+        indent = len(line) - len(line.lstrip(' '))
+        result = RESULT.match(line)
+        if VERSION.match(line):
+            open_tests.append([indent, len(out), None, 0])
+        elif PLAN.match(line) and open_tests and open_tests[-1][0] == indent:
+            open_tests[-1][2] = line.strip()
+            continue
+        elif line.strip().startswith('# Subtest:'):
+            continue
+        elif result:
+            while len(open_tests) > 1 and open_tests[-1][0] > indent:
+                close(result[1].strip())
+            if open_tests:
+                open_tests[-1][3] += 1
+        out.append(line)
+    while open_tests:
+        close('')
+    return out
+
+
+def walk(test, path):
+    """Print the leaves, and any test that fails though no part of it does."""
+    parts_fail = False
+    for sub in test.subtests:
+        parts_fail |= walk(sub, path + [sub.name.strip() or 'missing'])
+    outcome = OUTCOME.get(test.status, 'fail')
+    # Lines that miss or contradict the plan are errors of a test.
+    failed = outcome == 'fail' or test.counts.errors > 0
+    if not test.subtests or (failed and not parts_fail):
+        print('fail' if failed else outcome, '/'.join(path) or 'results', sep='\t')
+    return failed
+
+
+with open(sys.argv[2], encoding='utf-8', errors='replace') as stream:
+    walk(kunit_parser.parse_run_tests(ordered(stream), Printer(print=False)), [])

@@ -1,0 +1,243 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+# The runner of the checks: what it counts, and that nothing is lost or hidden.
+
+setup() {
+	ROOT=$BATS_TEST_DIRNAME/../..
+	export BUILD_DIR=$BATS_TEST_TMPDIR/build KNOWN_FAILURES=$BATS_TEST_TMPDIR/known
+	checks=$BATS_TEST_TMPDIR/checks
+	mkdir -p "$checks" "$BUILD_DIR"
+	# The parser of KTAP is the kernel's.
+	ln -s "$(cd "$ROOT" && pwd)/build/linux" "$BUILD_DIR/linux"
+}
+
+# check NN-NAME SCRIPT: a dummy check.
+check() {
+	printf '#!/bin/bash\n# SPDX\n# what it is for\n# seconds: 1\n%s\n' "$2" > "$checks/$1"
+	chmod +x "$checks/$1"
+}
+run_checks() { run "$ROOT/scripts/check" --no-prepare --dir "$checks" "$@"; }
+last_line() { [ "${lines[-1]}" = "$1" ] || { echo "$output"; return 1; }; }
+known() { printf '%s\t%s\n' "$@" > "$KNOWN_FAILURES"; }
+ktap() { printf '{ echo TAP version 13; echo 1..%d; printf "%%s\\n" %s; } > $CHECK_RESULTS' "$1" "$2"; }
+
+@test "all pass: exit 0 and the count" {
+	check 10-one 'echo detail of one'
+	check 20-two 'exit 0'
+	run_checks
+	[ "$status" -eq 0 ]
+	last_line "2 passed, 0 failed, 0 skipped"
+	[[ $output =~ one\ +ok\ +[0-9]+\ +detail\ of\ one ]]
+}
+
+@test "a failing check: exit 1, its output, and how to run it alone" {
+	check 10-good 'exit 0'
+	check 20-bad 'echo the reason; exit 3'
+	check 30-after 'exit 0'
+	run_checks
+	[ "$status" -eq 1 ]
+	last_line "2 passed, 1 failed, 0 skipped"
+	[[ $output = *"    the reason"* ]]
+	[[ $output = *"scripts/check bad"* ]]
+}
+
+@test "a check that dies by a signal has failed" {
+	check 10-killed 'kill -KILL $$'
+	run_checks
+	[ "$status" -eq 1 ]
+	last_line "0 passed, 1 failed, 0 skipped"
+}
+
+@test "exit status 77 is a skip, with its reason in the table" {
+	check 10-skip 'echo no such tool; exit 77'
+	run_checks
+	[ "$status" -eq 0 ]
+	last_line "0 passed, 0 failed, 1 skipped"
+	[[ $output =~ skip\ +skipped\ +[0-9]+\ +no\ such\ tool ]]
+}
+
+@test "results of a check count each" {
+	check 10-tap "$(ktap 3 '"ok 1 a" "not ok 2 b" "ok 3 c # SKIP no need"'); exit 1"
+	run_checks
+	[ "$status" -eq 1 ]
+	last_line "1 passed, 1 failed, 1 skipped"
+	[[ $output = *"failed: tap/b"* ]]
+}
+
+@test "a check that fails although its results pass has failed" {
+	check 10-tap "$(ktap 1 '"ok 1 a"'); exit 1"
+	run_checks
+	[ "$status" -eq 1 ]
+	last_line "1 passed, 1 failed, 0 skipped"
+}
+
+@test "a failing result fails the run although the check ends with 0" {
+	check 10-tap "$(ktap 1 '"not ok 1 a"')"
+	run_checks
+	[ "$status" -eq 1 ]
+	last_line "0 passed, 1 failed, 0 skipped"
+}
+
+@test "results that break off before their plan are a failure" {
+	check 10-tap "$(ktap 3 '"ok 1 a"')"
+	run_checks
+	[ "$status" -eq 1 ]
+	[[ ${lines[-1]} =~ ,\ [1-9][0-9]*\ failed ]]
+}
+
+@test "results that nobody can read are a failure" {
+	check 10-tap 'echo no tap at all > $CHECK_RESULTS'
+	run_checks
+	[ "$status" -eq 1 ]
+	last_line "0 passed, 1 failed, 0 skipped"
+}
+
+@test "nested results are named by their path" {
+	check 10-tap 'printf "%s\n" "KTAP version 1" "1..1" "  KTAP version 1" "  1..2" "  ok 1 x" "  not ok 2 y" "not ok 1 top" > $CHECK_RESULTS'
+	run_checks
+	last_line "1 passed, 1 failed, 0 skipped"
+	[[ $output = *"failed: tap/top/y"* ]]
+}
+
+@test "a known failure is skipped, and said" {
+	known tap/b "nobody knows why"
+	check 10-tap "$(ktap 2 '"ok 1 a" "not ok 2 b"'); exit 1"
+	run_checks
+	[ "$status" -eq 0 ]
+	last_line "1 passed, 0 failed, 1 skipped"
+	[[ $output = *"known failure: nobody knows why"* ]]
+}
+
+@test "a known failure excuses nothing else in the check" {
+	known tap/b "nobody knows why"
+	check 10-tap "$(ktap 2 '"not ok 1 a" "not ok 2 b"'); exit 1"
+	run_checks
+	[ "$status" -eq 1 ]
+	last_line "0 passed, 1 failed, 1 skipped"
+}
+
+@test "a known failure that passes is a failure" {
+	known tap/a "once it failed"
+	check 10-tap "$(ktap 1 '"ok 1 a"')"
+	run_checks
+	[ "$status" -eq 1 ]
+	last_line "0 passed, 1 failed, 0 skipped"
+}
+
+@test "a failure of the base has to fail on the base" {
+	known tap/a "base: counts twice"
+	check 10-tap "$(ktap 1 '"not ok 1 a"'); exit 1"
+	run_checks
+	[ "$status" -eq 0 ]
+	last_line "0 passed, 0 failed, 1 skipped"
+	check 10-tap "if [ \"\${KERNEL:-}\" = base ]; then $(ktap 1 '"ok 1 a"'); else $(ktap 1 '"not ok 1 a"'); exit 1; fi"
+	run_checks
+	[ "$status" -eq 1 ]
+	last_line "0 passed, 1 failed, 0 skipped"
+}
+
+@test "some checks by name and glob, and no such check" {
+	check 10-one 'exit 0'
+	check 20-two 'exit 0'
+	check 30-three 'exit 1'
+	run_checks one 't[w]o'
+	[ "$status" -eq 0 ]
+	last_line "2 passed, 0 failed, 0 skipped"
+	run_checks four
+	[ "$status" -ne 0 ]
+	[[ $output = *"scripts/check --list"* ]]
+}
+
+@test "--list names each check with its time and runs none" {
+	check 10-one "touch $BATS_TEST_TMPDIR/ran"
+	run_checks --list
+	[ "$status" -eq 0 ]
+	[[ $output =~ one\ +1\ s\ +what\ it\ is\ for ]]
+	[ ! -e "$BATS_TEST_TMPDIR/ran" ]
+}
+
+@test "an interrupt ends the check and all that it started" {
+	check 10-long "sleep 1000 & echo \$! > $BATS_TEST_TMPDIR/pid; wait"
+	"$ROOT/scripts/check" --no-prepare --dir "$checks" 3>&- &
+	runner=$!
+	for _ in {1..100}; do [ ! -s "$BATS_TEST_TMPDIR/pid" ] || break; sleep 0.1; done
+	kill -TERM $runner
+	rc=0
+	wait $runner || rc=$?
+	[ $rc -eq 130 ]
+	# It has got its signal; that it is gone may take a moment.
+	for _ in {1..100}; do
+		kill -0 "$(cat "$BATS_TEST_TMPDIR/pid")" 2>/dev/null || return 0
+		sleep 0.1
+	done
+	false
+}
+
+@test "a second run in the same build directory is refused" {
+	check 10-one 'exit 0'
+	mkdir -p "$BUILD_DIR/check"
+	exec 7> "$BUILD_DIR/check/.lock"
+	flock 7
+	run_checks
+	exec 7>&-
+	[ "$status" -ne 0 ]
+	[[ $output = *"another run"* ]]
+}
+
+@test "every check says what it is for and what it takes" {
+	for file in "$ROOT"/scripts/checks/{,full/}[0-9]*; do
+		[ -x "$file" ]
+		sed -n 3p "$file" | grep -q '^# [A-Za-z]'
+		grep -qE '^# seconds: [0-9]+$' "$file"
+	done
+}
+
+# What a guest may send: plans at the end, a skip after the version line, and a
+# test that breaks off.
+guest_like() {
+	cat <<-'STREAM'
+	KTAP version 1
+	1..2
+	  KTAP version 1
+	  1..4
+	    TAP version 13
+	    ok 1 a
+	    ok 2 b
+	    1..2
+	  ok 1 late-plan
+	    TAP version 13
+	  ok 2 none # SKIP not here
+	    TAP version 13
+	    1..3
+	    ok 1 c
+	  not ok 3 broke-off # exit status 1
+	    TAP version 13
+	    ok 1 d
+	  not ok 4 no-plan # exit status 1
+	not ok 1 2n
+	ok 2 2n-boot
+	STREAM
+}
+
+@test "what guests send keeps its names, whatever broke off" {
+	guest_like > "$BATS_TEST_TMPDIR/stream"
+	check 10-guest "cat $BATS_TEST_TMPDIR/stream > \$CHECK_RESULTS; exit 1"
+	run_checks
+	[ "$status" -eq 1 ]
+	run cat "$BUILD_DIR/logs/check/10-guest.ktap.outcomes"
+	for line in 'pass	guest/2n/late-plan/b' 'skip	guest/2n/none' 'pass	guest/2n/broke-off/c' \
+		'pass	guest/2n/no-plan/d' 'pass	guest/2n-boot'; do
+		grep -qxF "$line" <<< "$output" || { echo "no $line in: $output"; return 1; }
+	done
+	grep -q '^fail	guest/2n/broke-off' <<< "$output"
+	grep -q '^fail	guest/2n/no-plan' <<< "$output"
+	[ "$(grep -c ^fail <<< "$output")" -le 4 ]
+}
+
+# A reader that leaves early ends the writer with SIGPIPE, and pipefail makes
+# that the pipe's status: true becomes false, now and then.
+@test "no script reads from a pipe with a command that leaves early" {
+	run grep -rnE '[^|]\| *(grep -[a-zA-Z]*q|head )' "$BATS_TEST_DIRNAME/../../scripts" \
+		"$BATS_TEST_DIRNAME/../../bench" "$BATS_TEST_DIRNAME/../../guest/init"
+	[ "$status" = 1 ] || { echo "$output"; false; }
+}
