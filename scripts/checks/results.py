@@ -23,7 +23,9 @@ def ordered(lines):
     """The lines as the kernel's parser needs them.
 
     It wants the plan first, where TAP may have it last, and loses its place in
-    a stream that broke off unless a "# Subtest" line names the test.
+    a stream that broke off unless a "# Subtest" line names the test. A number
+    left out (bats does so when a file's set-up fails) would condemn all that
+    come after it: they are counted anew, and the plan shows what is missing.
     """
     out = []
     open_tests = []     # of each: indentation, place in out, plan, results
@@ -57,6 +59,7 @@ def ordered(lines):
                 close(result[1].strip())
             if open_tests:
                 open_tests[-1][3] += 1
+                line = re.sub(r'ok \d+', f'ok {open_tests[-1][3]}', line, count=1)
         out.append(line)
     while open_tests:
         close('')

@@ -157,3 +157,11 @@ ending() { RUN=ending APPEND="loglevel=5 ending=$1" boot "$2"; }
 			"$(sed -n 's/^# expect: //p' "$ROOT/topologies/$TOPO" | wc -w)" ]
 	done
 }
+
+@test "guest: made from nothing while the caller holds many files open" {
+	mkdir -p "$BATS_TEST_TMPDIR/build"
+	ln -s "$BUILD/linux" "$BUILD/selftests" "$BATS_TEST_TMPDIR/build/"
+	BUILD_DIR=$BATS_TEST_TMPDIR/build run -0 "$ROOT/scripts/build-guest" \
+		5</dev/null 6</dev/null 7</dev/null 8</dev/null
+	[ -s "$BATS_TEST_TMPDIR/build/guest/initrd.cpio" ]
+}

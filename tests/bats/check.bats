@@ -3,12 +3,13 @@
 # The runner of the checks: what it counts, and that nothing is lost or hidden.
 
 setup() {
-	ROOT=$BATS_TEST_DIRNAME/../..
+	ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+	local linux=${BUILD_DIR:-$ROOT/build}/linux
 	export BUILD_DIR=$BATS_TEST_TMPDIR/build KNOWN_FAILURES=$BATS_TEST_TMPDIR/known
 	checks=$BATS_TEST_TMPDIR/checks
 	mkdir -p "$checks" "$BUILD_DIR"
 	# The parser of KTAP is the kernel's.
-	ln -s "$(cd "$ROOT" && pwd)/build/linux" "$BUILD_DIR/linux"
+	ln -s "$linux" "$BUILD_DIR/linux"
 }
 
 # check NN-NAME SCRIPT: a dummy check.
@@ -83,6 +84,30 @@ ktap() { printf '{ echo TAP version 13; echo 1..%d; printf "%%s\\n" %s; } > $CHE
 	run_checks
 	[ "$status" -eq 1 ]
 	[[ ${lines[-1]} =~ ,\ [1-9][0-9]*\ failed ]]
+}
+
+@test "results whose numbers leave some out: these fail, the others count" {
+	check 10-tap "$(ktap 4 '"ok 1 a" "not ok 2 setup_file failed" "ok 4 d"')"
+	run_checks
+	[ "$status" -eq 1 ]
+	last_line "2 passed, 2 failed, 0 skipped"
+	[[ $output = *"failed: tap/setup_file failed"* ]]
+}
+
+@test "the names of what failed stand above the last line, and in the summary" {
+	check 10-tap "$(ktap 2 '"not ok 1 a" "not ok 2 b"')"
+	check 20-good 'exit 0'
+	check 30-bad 'exit 1'
+	run_checks
+	[ "${lines[*]: -4:3}" = "failed: tap/a failed: tap/b failed: bad" ]
+	diff <(printf '%s\n' "${lines[@]: -4}") "$BUILD_DIR/logs/check/summary"
+}
+
+@test "many failures: the first ten names, and the count of the others" {
+	check 10-tap "$(ktap 13 '"not ok "{1..13}" x"')"
+	run_checks
+	[ "${lines[-2]}" = "failed: and 3 more" ]
+	[ "$(grep -c '^failed: tap/x$' "$BUILD_DIR/logs/check/summary")" -eq 10 ]
 }
 
 @test "results that nobody can read are a failure" {

@@ -27,7 +27,8 @@ settings() { grep -E '^(# )?CONFIG_' "$BUILD/$OUT/.config" | sort; }
 
 # on_terminal STEPS PAUSE TOTAL: what progress writes to a terminal meanwhile.
 on_terminal() {
-	script --quiet --command \
+	# script runs the command in $SHELL, which need not be bash, nor be set.
+	SHELL=$BASH script --quiet --command \
 		"for i in {1..$1}; do echo '  CC      x.o'; sleep $2; done | '$ROOT/scripts/progress' --log '$LOG' --label x --total $3" \
 		/dev/null
 }
