@@ -1,21 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """usage: results.py KUNIT-DIR FILE
+       results.py --ktap FILE
 
 Prints "pass|fail|skip<TAB>ID" for each result in a KTAP or TAP file, read by
 the kernel's own parser in tools/testing/kunit. ID is the path of test names.
+--ktap prints the file itself as that parser needs it.
 """
 import re
 import sys
 
-sys.path.insert(0, sys.argv[1])
-import kunit_parser  # noqa: E402
-from kunit_parser import TestStatus  # noqa: E402
-from kunit_printer import Printer  # noqa: E402
-
-OUTCOME = {TestStatus.SUCCESS: 'pass', TestStatus.SKIPPED: 'skip'}
 VERSION = re.compile(r' *K?TAP version \d+$')
 PLAN = re.compile(r' *1\.\.\d+')
+CONTROL = re.compile(r'[\x00-\x08\x0b-\x1f\ufffe\uffff]')
 RESULT = re.compile(r' *(?:not )?ok \d+ ?(?:- )?([^#]*?)(?: # .*)?$')
 
 
@@ -68,10 +65,11 @@ def ordered(lines):
 
 def walk(test, path):
     """Print the leaves, and any test that fails though no part of it does."""
+    outcomes = {TestStatus.SUCCESS: 'pass', TestStatus.SKIPPED: 'skip'}
     parts_fail = False
     for sub in test.subtests:
         parts_fail |= walk(sub, path + [sub.name.strip() or 'missing'])
-    outcome = OUTCOME.get(test.status, 'fail')
+    outcome = outcomes.get(test.status, 'fail')
     # Lines that miss or contradict the plan are errors of a test.
     failed = outcome == 'fail' or test.counts.errors > 0
     if not test.subtests or (failed and not parts_fail):
@@ -80,4 +78,13 @@ def walk(test, path):
 
 
 with open(sys.argv[2], encoding='utf-8', errors='replace') as stream:
-    walk(kunit_parser.parse_run_tests(ordered(stream), Printer(print=False)), [])
+    ktap = ordered(stream)
+if sys.argv[1] == '--ktap':
+    # A report in XML may not hold what a console's colours are made of.
+    print(*(CONTROL.sub('?', text) for text in ktap), sep='\n')
+else:
+    sys.path.insert(0, sys.argv[1])
+    import kunit_parser
+    from kunit_parser import TestStatus
+    from kunit_printer import Printer
+    walk(kunit_parser.parse_run_tests(ktap, Printer(print=False)), [])

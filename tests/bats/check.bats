@@ -259,6 +259,73 @@ guest_like() {
 	[ "$(grep -c ^fail <<< "$output")" -le 4 ]
 }
 
+# junit NAME: of each test case in that check's report: outcome, path and log.
+junit() {
+	python3 - "$BUILD_DIR/results/junit/$1.xml" <<-'PYTHON'
+	import sys, xml.etree.ElementTree as xml
+	def cases(suite, path):
+	    for part in suite:
+	        name = [*path, part.get('name')]
+	        if part.tag == 'testsuite':
+	            cases(part, name)
+	        elif part.tag == 'testcase':
+	            tags = [child.tag for child in part if child.tag != 'system-out']
+	            print(*tags or ['passed'], '/'.join(name), part.findtext('system-out', ''))
+	root = xml.parse(sys.argv[1]).getroot()
+	print(*(root.get(key) for key in ('tests', 'failures', 'skipped', 'errors')))
+	cases(root, [])
+	PYTHON
+}
+junit_is() {
+	diff <(printf '%s\n' "${@:2}") <(junit "$1" | tr -s ' ' | sed 's/ $//')
+}
+
+@test "JUnit: what each check reports, nested as it was" {
+	check 10-flat "$(ktap 3 '"ok 1 a" "not ok 2 b" "ok 3 c # SKIP no need"'); exit 1"
+	check 20-nested 'printf "%s\n" "KTAP version 1" "1..1" "  KTAP version 1" "  1..2" "  ok 1 x" "  # why" "  not ok 2 y" "not ok 1 top" > $CHECK_RESULTS; exit 1'
+	run_checks
+	junit_is flat '3 1 1 0' 'passed a' 'failure b' 'skipped c'
+	junit_is nested '2 1 0 0' 'passed top/x' 'failure top/y # why'
+}
+
+@test "JUnit: a check without results is one test, with its last line" {
+	check 10-good 'echo all is well'
+	check 20-bad 'echo the reason; exit 1'
+	check 30-none 'echo no such tool; exit 77'
+	run_checks
+	junit_is good '1 0 0 0' 'passed good # all is well'
+	junit_is bad '1 1 0 0' 'failure bad # the reason'
+	junit_is none '1 0 1 0' 'skipped none # no such tool'
+}
+
+@test "JUnit: a check that fails although its results pass shows it" {
+	check 10-tap "$(ktap 1 '"ok 1 a"'); exit 1"
+	run_checks
+	[ "$(junit tap | grep -c '^failure tap')" = 1 ]
+	[ "$(junit tap | grep -c '^passed results/a')" = 1 ]
+}
+
+@test "JUnit: results that break off, that nobody can read, or in colour" {
+	guest_like > "$BATS_TEST_TMPDIR/stream"
+	check 10-guest "cat $BATS_TEST_TMPDIR/stream > \$CHECK_RESULTS; exit 1"
+	check 20-none 'echo no tap at all > $CHECK_RESULTS'
+	check 30-colour "$(ktap 2 "\$'# \\e[1m<b>&\\e[0m' "'"ok 1 a" "not ok 2 b"')"
+	run_checks
+	[ "$status" = 1 ]
+	[ "$(junit guest | grep -c '^passed 2n/late-plan/b')" = 1 ]
+	[[ "$(junit none)" != *" 0 0 0"* ]]
+	junit_is colour '2 1 0 0' 'passed a # ?[1m<b>&?[0m' 'failure b'
+}
+
+@test "JUnit: the report of a run before is gone" {
+	check 10-one "$(ktap 1 '"ok 1 a"')"
+	run_checks
+	rm "$checks/10-one"
+	check 10-other 'exit 0'
+	run_checks
+	[ "$(cd "$BUILD_DIR/results/junit" && echo *)" = other.xml ]
+}
+
 # A reader that leaves early ends the writer with SIGPIPE, and pipefail makes
 # that the pipe's status: true becomes false, now and then.
 @test "no script reads from a pipe with a command that leaves early" {
