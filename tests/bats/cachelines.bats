@@ -1,0 +1,102 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+# The plugin cachelines counts what two threads of tests/guest/ping_pong.c are
+# known to pass to each other, and this test sees when it does not.
+
+setup_file() {
+	ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+	BUILD=${BUILD_DIR:-$ROOT/build}
+	local kernel
+	for kernel in series base; do
+		[ ! -f "$BUILD/$kernel/System.map" ] || break
+		kernel=
+	done
+	KERNEL=${KERNEL:-$kernel}
+	export ROOT BUILD KERNEL
+	[ -z "$KERNEL" ] || "$ROOT/scripts/build-guest"
+}
+
+setup() {
+	[ -n "$KERNEL" ] || skip "no kernel is built (make kernel or make kernel-base)"
+	# The plugin of others stays as it is.
+	mkdir -p "$BATS_TEST_TMPDIR/build"
+	cp -r "$ROOT/bench/plugin" "$BATS_TEST_TMPDIR/source"
+}
+
+# change FILE SED: break the copy of the sources.
+change() {
+	sed -i.good "$2" "$BATS_TEST_TMPDIR/source/$1"
+	! cmp -s "$BATS_TEST_TMPDIR/source/$1"{,.good}
+}
+
+# ping_pong THREADS: what the plugin counts of the program's own transfers: of
+# each kind the operations, then fetched, owned and upgraded lines.
+ping_pong() {
+	BUILD_DIR=$BATS_TEST_TMPDIR/build BENCH_PLUGIN=$BATS_TEST_TMPDIR/source "$ROOT/scripts/build-plugin"
+	local plugin=$BATS_TEST_TMPDIR/build/plugin/cachelines.so out=$BATS_TEST_TMPDIR/lines
+	TOPO=2n THREADS=$1 RUN=ping_pong LOG=$BATS_TEST_TMPDIR/log RESULTS=$BATS_TEST_TMPDIR/results \
+		QEMU_ARGS="-plugin $plugin,map=$BUILD/$KERNEL/System.map,out=$out" \
+		"$ROOT/scripts/boot" >"$BATS_TEST_TMPDIR/out" 2>&1 || { tail -n 20 "$BATS_TEST_TMPDIR/out" >&2; return 1; }
+	awk '$3 == "operations" { count[$2] = $4; lines[$2] = "0 0 0" }
+	     $3 == "[user]" { lines[$2] = $4 " " $5 " " $6 }
+	     END { for (kind = 1; kind < 8; kind++) print kind, count[kind], lines[kind] }' "$out"
+}
+
+# 100 rounds of the table in ping_pong.c.
+known() {
+	cat <<-'TABLE'
+	1 200 200 0 200
+	2 200 0 200 0
+	3 200 0 200 0
+	4 200 0 200 0
+	5 200 0 400 0
+	6 200 0 0 0
+	7 200 100 0 100
+	TABLE
+}
+# wrong KINDS: those at least come out differently.
+wrong() {
+	local got kind
+	got=$(ping_pong single)
+	for kind in $1; do
+		! grep -qxF "$(known | sed -n "${kind}p")" <<<"$got" ||
+			{ echo "a broken model gives what is right:"; echo "$got"; return 1; }
+	done
+}
+
+@test "cachelines: known transfers, all CPUs in one thread" {
+	diff <(known) <(ping_pong single)
+}
+
+@test "cachelines: known transfers, a thread for each CPU" {
+	diff <(known) <(ping_pong multi)
+}
+
+@test "cachelines: known transfers, instructions counted" {
+	diff <(known) <(ICOUNT=1 ping_pong single)
+}
+
+@test "cachelines: this test sees a model that takes locked operations apart" {
+	change cachelines.c 's/insn->locked || //'
+	wrong '2 3'
+}
+
+@test "cachelines: this test sees a model whose stores leave the others' copies" {
+	change lines.h '/memset(line->copies, 0/d; s/line->copies\[cpu \/ 64\] = bit/line->copies[cpu \/ 64] |= bit/'
+	wrong '1 4 7'
+}
+
+@test "cachelines: this test sees a model of lines that are too long or too short" {
+	change lines.h 's/LINE_BITS	6/LINE_BITS	7/'
+	wrong '6'
+	cp "$ROOT/bench/plugin/lines.h" "$BATS_TEST_TMPDIR/source/"
+	change lines.h 's/LINE_BITS	6/LINE_BITS	3/'
+	wrong '4'
+}
+
+@test "cachelines: without its arguments QEMU does not start" {
+	BUILD_DIR=$BATS_TEST_TMPDIR/build "$ROOT/scripts/build-plugin"
+	run qemu-system-x86_64 -display none -plugin "$BATS_TEST_TMPDIR/build/plugin/cachelines.so"
+	[ "$status" != 0 ]
+	[[ $output = *"map=System.map,out=FILE are needed"* ]]
+}
