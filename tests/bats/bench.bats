@@ -8,7 +8,7 @@ setup() {
 	CO=$BATS_TEST_TMPDIR/checkout
 	mkdir -p "$CO/scripts" "$CO/bench/cases"
 	cp "$ROOT"/scripts/{bench,lib.sh} "$CO/scripts/"
-	cp "$ROOT"/bench/{report,plot,topology} "$CO/bench/"
+	cp "$ROOT"/bench/{report,plot,topology,figures.py} "$CO/bench/"
 	unset BUILD_DIR
 	RESULTS=$CO/build/results
 }
@@ -38,6 +38,16 @@ PAIR='[ $1 = base ] && echo "cost/$2 200 instructions" || echo "cost/$2 150.5 in
 	grep -q '^| cost/large *| instructions *| *200 | *150.5 | *0.752 | 0 in 2 boots | make bench-one |$' "$RESULTS/bench.md"
 	grep -q '^2 of 2 figures in instructions are equal in all boots' "$RESULTS/bench.md"
 	grep -q '<svg' "$RESULTS/one.svg"
+}
+
+@test "bench: a case names its panels, and nothing else of it is drawn" {
+	case_file one 'echo "cost/nodes=1/cpus=$([ $2 = small ] && echo 1 || echo 4) 200 instructions"; echo "other/nodes=1/cpus=1 1 instructions"'
+	echo "panels=(cost 'What it costs')" >>"$CO/bench/cases/one"
+	bench --no-build
+	grep -q 'What it costs' "$RESULTS/one-over-cpus.svg"
+	grep -q 'base, 1 node<' "$RESULTS/one-over-cpus.svg"
+	run grep other "$RESULTS/one-over-cpus.svg"
+	[ "$status" = 1 ]
 }
 
 @test "bench: says how far it is" {
