@@ -105,6 +105,7 @@ static int play(void *data)
 	if (me != last)
 		local_irq_save(flags);
 	for (round = 0; round < game->rounds; round++) {
+		/* Pairs with the release below: what the others did is done. */
 		while (smp_load_acquire(&game->turn) != round * game->players + me)
 			cpu_relax();
 		if (me == 0 && round == 0)
@@ -116,12 +117,13 @@ static int play(void *data)
 			game->error = error;
 		if (me == last && round == game->rounds - 1)
 			mark(MARK_OFF);
+		/* Pairs with the acquire of whose turn it is then. */
 		smp_store_release(&game->turn, game->turn + 1);
 	}
 	if (me != last)
 		local_irq_restore(flags);
 
-	/* The game may be gone after the last one's turn here. */
+	/* The last one out; the game is freed then. */
 	if (atomic_dec_and_test(&game->there))
 		complete(&game->over);
 	return 0;
