@@ -5,7 +5,7 @@
 # the script; scripts/boot --help and the others say which they know.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-full bench bench-compare tree export kernel \
+.PHONY: help demo check check-full bench bench-compare results tree export kernel \
 	kernel-base guest boot shell deb install-deps
 
 help: ## this list
@@ -22,7 +22,7 @@ check: ## all tests of the series and its tools (45 min)
 check-full: ## debug kernels, hotplug, every topology: by hand or nightly (hours)
 	@scripts/check-full $(CHECKS)
 
-bench: ## base against series: figures, ratios, plots in build/results (30 min)
+bench: ## base against series: figures, ratios, plots in build/results (75 min)
 	@scripts/bench $(CASES)
 
 bench-%: ## one case of the bench; scripts/bench --list names them
@@ -30,6 +30,9 @@ bench-%: ## one case of the bench; scripts/bench --list names them
 
 bench-compare: ## hold build/results against the committed figures
 	@scripts/bench --compare
+
+results: ## docs/results.md from the committed figures of bench/results.json
+	@scripts/results
 
 tree: ## build/linux: the base, a tag for each topic, branch series (2 min)
 	@scripts/make-tree
