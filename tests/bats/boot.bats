@@ -21,7 +21,7 @@ setup_file() {
 
 setup() {
 	[ -n "$KERNEL" ] || skip "no kernel is built (make kernel or make kernel-base)"
-	unset TOPO RUN INITRD APPEND ICOUNT QEMU_ARGS TIMEOUT ALLOW
+	unset TOPO RUN INITRD APPEND ICOUNT DISK QEMU_ARGS TIMEOUT ALLOW
 	export LOG=$BATS_TEST_TMPDIR/log RESULTS=$BATS_TEST_TMPDIR/results
 	cd "$BATS_TEST_TMPDIR" || return
 }
@@ -108,6 +108,20 @@ ending() { RUN=ending APPEND="loglevel=5 ending=$1" boot "$2"; }
 	KERNEL=/nonesuch boot 125
 	INITRD=/nonesuch boot 125
 	TIMEOUT=soon boot 125
+}
+
+@test "boot: DISK=1 is the disk that scripts/build-disk makes" {
+	"$ROOT/scripts/build-disk"
+	DISK=1 ending pass 0
+	[[ ${lines[0]} = *",queue-size=128,"* ]]
+	grep -q '\[vda\] 196608 512-byte logical blocks' "$LOG"
+	mkdir empty
+	ln -s "$BUILD"/* empty/
+	rm empty/guest
+	mkdir empty/guest
+	ln -s "$BUILD/guest/initrd.cpio" empty/guest/
+	BUILD_DIR=empty DISK=1 ending pass 125
+	[[ $output = *"way out: scripts/build-disk"* ]]
 }
 
 @test "boot: another initramfs is used as it is, with APPEND word for word" {
