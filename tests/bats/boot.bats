@@ -112,7 +112,7 @@ ending() { RUN=ending APPEND="loglevel=5 ending=$1" boot "$2"; }
 
 @test "boot: DISK=1 is the disk that scripts/build-disk makes" {
 	"$ROOT/scripts/build-disk"
-	DISK=1 ending pass 0
+	DISK=1 RUN=ending APPEND=ending=pass boot 0
 	[[ ${lines[0]} = *",queue-size=128,"* ]]
 	grep -q '\[vda\] 196608 512-byte logical blocks' "$LOG"
 	mkdir empty
