@@ -145,5 +145,5 @@ not_worse() {
 # plain TREE: findings without TREE's own path and without line numbers, as gcc
 # (FILE:LINE:COLUMN: ...) and kernel-doc (Warning: FILE:LINE ...) write them.
 plain() {
-	sed -E "s#($1|\.\.|\./)/+##g; s#^([^: ]+):[0-9]+(:[0-9]+(-[0-9]+)?)?:#\1:#; s#^(Warning: [^: ]+):[0-9]+ #\1 #"
+	sed -E "s#($1|\.\.|\./)/+##g; s#^([^: ]+):[0-9]+(:[0-9]+(-[0-9]+)?)?:#\1:#; s#^(Warning: [^: ]+):[0-9]+ #\1 #; s#\<on line [0-9]+#on line#g"
 }
