@@ -16,6 +16,11 @@ static const char usage[] =
 "                                1: hit + miss != local + other\n"
 "                                2: a counter went backwards\n"
 "                                4: two interfaces contradict each other\n"
+"       counters zones NODE      read the sum over the node's zones until SIGTERM;\n"
+"                                exit status is the sum of\n"
+"                                1: a counter was missing, or showed too little\n"
+"                                2: a counter showed twice, or too much\n"
+"                                4: the case did not come up\n"
 "       counters equal           at rest: do all interfaces say the same?\n"
 "       counters zero            do all interfaces show zeros?\n"
 "       counters sane            does hit + miss == local + other hold in each\n"
@@ -206,6 +211,50 @@ next:;
 	       (faults[CONTRADICT] ? CONTRADICT : 0);
 }
 
+/* zones */
+
+enum { TOO_LITTLE = 1, TOO_MUCH = 2, NO_CASE = 4 };
+
+/*
+ * While the zones of a node become populated and empty. What a node counts is
+ * the same whichever zone shows it, so a sum lies between what numastat showed
+ * before it and after it: it is neither doubled nor missing nor going backwards.
+ */
+static int zones(int nid)
+{
+	unsigned long reads = 0, little = 0, much = 0, moved = 0;
+	static struct counters zoneinfo[MAX_NODES];
+	struct counters before, after;
+	int lines = 0;
+
+	signal(SIGTERM, end);
+	if (!read_numastat(nid, &after))
+		die("there is no node %d", nid);
+	while (!ended) {
+		const struct counters *sum = &zoneinfo[nid];
+
+		before = after;
+		read_zoneinfo(zoneinfo);
+		if (!read_numastat(nid, &after))
+			die("node %d has gone", nid);
+		reads++;
+		moved += lines && sum->lines != lines;
+		lines = sum->lines;
+		for (int i = 0; i < COUNTERS; i++) {
+			if (sum->v[i] >= before.v[i] && sum->v[i] <= after.v[i])
+				continue;
+			if ((sum->v[i] < before.v[i] ? little++ : much++) < 3)
+				printf("# read %lu: %s %lu in %d lines, numastat %lu before, %lu after\n",
+				       reads, vmstat_names[i], sum->v[i], lines,
+				       before.v[i], after.v[i]);
+		}
+	}
+	printf("# %lu reads, %lu times with another number of populated zones: too little %lu, too much %lu\n",
+	       reads, moved, little, much);
+	return (little ? TOO_LITTLE : 0) | (much ? TOO_MUCH : 0) |
+	       (moved && after.v[HIT] ? 0 : NO_CASE);
+}
+
 /* equal, zero, sane, get, poke */
 
 struct all {
@@ -352,6 +401,8 @@ int main(int argc, char **argv)
 		return load(argc == 3 ? strtoul(argv[2], NULL, 10) : -1u);
 	if (!strcmp(command, "watch") && argc == 3)
 		return watch(strtoul(argv[2], NULL, 10));
+	if (!strcmp(command, "zones") && argc == 3)
+		return zones(atoi(argv[2]));
 	if (!strcmp(command, "equal") && argc == 2)
 		return equal();
 	if (!strcmp(command, "zero") && argc == 2)
