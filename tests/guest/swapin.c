@@ -106,8 +106,9 @@ static void test(int order, int step)
 
 	if (f && (fprintf(f, "%d\n", 1 << order) < 0 || fclose(f)))
 		give_up(SYSCTL);
-	map = mmap(NULL, PAGES * page_size, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* Over the boundary of two chunks, whatever their size */
+	map = mmap((char *)(1UL << 40) - PAGES / 2 * page_size, PAGES * page_size,
+		   PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (map == MAP_FAILED || madvise(map, PAGES * page_size, MADV_NOHUGEPAGE) ||
 	    syscall(__NR_mbind, map, PAGES * page_size, MPOL_INTERLEAVE, &mask,
 		    MAX_NODES + 1, 0))
@@ -164,6 +165,8 @@ int main(void)
 		test(3, 8);
 		test(3, 5);
 		test(9, 8);
+		test(12, 8);
+		test(18, 8);
 		test(0, 8);
 	}
 	printf("1..%d\n", number);

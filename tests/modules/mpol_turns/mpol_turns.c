@@ -14,6 +14,8 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/pagemap.h>
+#include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
@@ -27,6 +29,15 @@ static DEFINE_MUTEX(lock);		/* of all that follows */
 static struct mpol_turns_call *call;
 static struct page *pages[MPOL_TURNS_STEPS];
 static LIST_HEAD(hogged);
+
+/*
+ * Objects of 32 KiB, the most that a slab is made for: each of them is a slab, so none
+ * is ever there in part. SLAB_NOLEAKTRACE keeps the CPUs from stocking objects, which
+ * would be allocated at other times than they are asked for.
+ */
+#define SLAB_OBJECT	SZ_32K
+static struct kmem_cache *slabs;
+static LIST_HEAD(slab_objects);
 
 static s16 pages_step(unsigned int order)
 {
@@ -71,10 +82,52 @@ static s16 vmalloc_step(unsigned int nr)
 	return call->nids[0];
 }
 
+static s16 cache_step(void)
+{
+	struct page *page = __page_cache_alloc(GFP_KERNEL | __GFP_NOWARN);
+	s16 nid;
+
+	if (!page)
+		return -1;
+	nid = page_to_nid(page);
+	put_page(page);
+	return nid;
+}
+
+static s16 kmalloc_step(unsigned int order)
+{
+	void *object = kmalloc(PAGE_SIZE << order, GFP_KERNEL | __GFP_NOWARN);
+	s16 nid;
+
+	if (!object)
+		return -1;
+	nid = page_to_nid(virt_to_page(object));
+	kfree(object);
+	return nid;
+}
+
+static s16 slab_step(void)
+{
+	struct list_head *object = kmem_cache_alloc(slabs, GFP_KERNEL | __GFP_NOWARN);
+
+	if (!object)
+		return -1;
+	list_add(object, &slab_objects);
+	call->got = folio_nr_pages(virt_to_folio(object));
+	return page_to_nid(virt_to_page(object));
+}
+
 static void release(void)
 {
+	struct list_head *object, *next_object;
 	struct page *page, *next;
 
+	list_for_each_safe(object, next_object, &slab_objects) {
+		list_del(object);
+		kmem_cache_free(slabs, object);
+	}
+	/* Or empty slabs would be used again. */
+	kmem_cache_shrink(slabs);
 	list_for_each_entry_safe(page, next, &hogged, lru) {
 		list_del(&page->lru);
 		__free_page(page);
@@ -117,6 +170,15 @@ static void run(void)
 			break;
 		case MPOL_TURNS_VMALLOC:
 			step->nid = vmalloc_step(step->arg);
+			break;
+		case MPOL_TURNS_CACHE:
+			step->nid = cache_step();
+			break;
+		case MPOL_TURNS_KMALLOC:
+			step->nid = step->arg <= MAX_PAGE_ORDER ? kmalloc_step(step->arg) : -1;
+			break;
+		case MPOL_TURNS_SLAB:
+			step->nid = slab_step();
 			break;
 		case MPOL_TURNS_HOG:
 			step->nid = hog_step(step->arg);
@@ -180,9 +242,20 @@ static int __init mpol_turns_init(void)
 	call = vzalloc(sizeof(*call));
 	if (!call)
 		return -ENOMEM;
+	ret = -ENOMEM;
+	slabs = kmem_cache_create("mpol_turns", SLAB_OBJECT, 0,
+				  SLAB_NO_MERGE | SLAB_NOLEAKTRACE, NULL);
+	if (!slabs)
+		goto err_call;
 	ret = misc_register(&mpol_turns_dev);
 	if (ret)
-		vfree(call);
+		goto err_slabs;
+	return 0;
+
+err_slabs:
+	kmem_cache_destroy(slabs);
+err_call:
+	vfree(call);
 	return ret;
 }
 
@@ -190,6 +263,7 @@ static void __exit mpol_turns_exit(void)
 {
 	misc_deregister(&mpol_turns_dev);
 	release();
+	kmem_cache_destroy(slabs);
 	vfree(call);
 }
 

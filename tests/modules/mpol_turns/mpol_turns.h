@@ -13,8 +13,11 @@ enum mpol_turns_op {
 	MPOL_TURNS_FAIL,	/* an allocation that nobody can serve */
 	MPOL_TURNS_BULK,	/* arg pages, at most MPOL_TURNS_STEPS, in bulk */
 	MPOL_TURNS_VMALLOC,	/* arg pages, as vmalloc() gets them */
+	MPOL_TURNS_CACHE,	/* a page, as the page cache gets it */
+	MPOL_TURNS_KMALLOC,	/* kmalloc() of 2^arg pages: more than slabs serve */
+	MPOL_TURNS_SLAB,	/* an object that fills a slab, of a cache of its own; held */
 	MPOL_TURNS_HOG,		/* take all memory of node arg, and hold it */
-	MPOL_TURNS_RELEASE,	/* give it back */
+	MPOL_TURNS_RELEASE,	/* give back what is held */
 };
 
 struct mpol_turns_step {
@@ -25,12 +28,12 @@ struct mpol_turns_step {
 
 /*
  * Allocate in the context and by the memory policy of the caller, and free again
- * at once. Nothing else is allocated in between. A call with a step of BULK or
- * VMALLOC is for that step alone; nids are those of its pages.
+ * at once, if not said otherwise. Nothing else is allocated in between. A call with
+ * a step of BULK or VMALLOC is for that step alone; nids are those of its pages.
  */
 struct mpol_turns_call {
 	__u32 nr;
-	__u32 got;		/* out: pages of BULK, VMALLOC and HOG */
+	__u32 got;		/* out: pages of BULK, VMALLOC and HOG, and of a slab */
 	struct mpol_turns_step steps[MPOL_TURNS_STEPS];
 	__s16 nids[MPOL_TURNS_STEPS];
 };

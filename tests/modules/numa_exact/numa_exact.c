@@ -20,6 +20,7 @@
 #include <linux/fs.h>
 #include <linux/gfp.h>
 #include <linux/kprobes.h>
+#include <linux/mempolicy.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -42,6 +43,15 @@ struct running {
 
 static DEFINE_PER_CPU(struct running *, running);
 
+/* Only the task itself replaces its policy. */
+static bool interleaver(const struct task_struct *task)
+{
+	const struct mempolicy *policy = task->mempolicy;
+
+	return policy && (policy->mode == MPOL_INTERLEAVE ||
+			  policy->mode == MPOL_WEIGHTED_INTERLEAVE);
+}
+
 static void see(struct page *page)
 {
 	int nid = page_to_nid(page);
@@ -49,9 +59,13 @@ static void see(struct page *page)
 
 	/* Safe against interrupts: this_cpu_inc() is, on every architecture. */
 	this_cpu_inc(oracle.seen[nid]);
+	if (!in_task())
+		return;
 
+	if (interleaver(current))
+		this_cpu_inc(oracle.interleaver[nid]);
 	run = this_cpu_read(running);
-	if (run && run->task == current && in_task())
+	if (run && run->task == current)
 		run->seen[nid]++;
 }
 
@@ -220,8 +234,10 @@ static void sum_oracle(struct numa_exact_oracle *sum)
 	for_each_possible_cpu(cpu) {
 		struct numa_exact_oracle *o = per_cpu_ptr(&oracle, cpu);
 
-		for (nid = 0; nid < NUMA_EXACT_NODES; nid++)
+		for (nid = 0; nid < NUMA_EXACT_NODES; nid++) {
 			sum->seen[nid] += READ_ONCE(o->seen[nid]);
+			sum->interleaver[nid] += READ_ONCE(o->interleaver[nid]);
+		}
 		sum->lost += READ_ONCE(o->lost);
 	}
 	sum->lost += bulk_probe.nmissed + bulk_probe.kp.nmissed;

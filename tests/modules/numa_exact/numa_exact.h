@@ -37,6 +37,8 @@ struct numa_exact_call {
 /* All allocations of the machine since the module was loaded. */
 struct numa_exact_oracle {
 	__u64 seen[NUMA_EXACT_NODES];
+	/* Of these, in the context of a task whose own policy is to interleave. */
+	__u64 interleaver[NUMA_EXACT_NODES];
 	__u64 lost;		/* calls that could not be seen through */
 };
 
