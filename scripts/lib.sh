@@ -25,3 +25,13 @@ die() {
 	[ $# -lt 2 ] || printf '%s: way out: %s\n' "${0##*/}" "$2" >&2
 	exit 1
 }
+
+# need_space GB [DIR]: what is to be made in DIR takes GB altogether. Better one line
+# now than a build that ends in the middle.
+need_space() {
+	local dir=${2:-$BUILD} free
+	mkdir -p "$dir"
+	free=$(($(df --output=avail -B1M "$dir" | tail -n 1) + $(du -s -B1M "$dir" | cut -f 1)))
+	[ "$free" -ge $(($1 * 1024)) ] ||
+		die "$dir has $((free / 1024)) GB, needed are $1" "make room, or name another place: BUILD_DIR=DIR"
+}

@@ -3,17 +3,30 @@
 # What the checks share: which files the series touches, directories to compile
 # them in, and the rule that nothing may be worse than in the base. Source it.
 
-# shellcheck source-path=SCRIPTDIR
+# Named from the top: beside a reader in full/, ../lib.sh would be this file.
+# shellcheck source=scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
-# shellcheck source=../lib-tree.sh
+# shellcheck source=scripts/lib-tree.sh
 . "$ROOT/scripts/lib-tree.sh"
 LINUX_BASE=$LINUX-base
-WORK=$BUILD/check/$(name=${0##*/}; echo "${name#*-}")
+WORK=$BUILD/check/${PART:-$(name=${0##*/}; echo "${name#*-}")}
 mkdir -p "$WORK"
 
 skip() { say "skipped: $*"; exit 77; }
 [ -d "$LINUX_BASE" ] || die "there is no tree in $LINUX" "make tree"
 [ "$(lgit rev-list --count base..series)" -gt 0 ] || skip "the series has no commit"
+
+# older COMMIT: checks it out in $OLDER, a worktree that is kept, so that make compiles
+# only what differs.
+OLDER=$BUILD/check/older
+older() {
+	if ! git -C "$OLDER" rev-parse --quiet --verify HEAD > /dev/null 2>&1; then
+		rm -rf "$OLDER"
+		lgit worktree prune
+		lgit worktree add --quiet --detach "$OLDER" "$1"
+	fi
+	git -C "$OLDER" checkout --quiet --detach "$1"
+}
 
 # touched [PATHSPEC]...: the files that the series leaves changed or new.
 touched() { lgit diff --name-only --diff-filter=d base series -- "$@"; }
@@ -92,16 +105,25 @@ kmake() {
 		make -C "$tree" O="$out" ARCH="${ARCH:-x86_64}" LOCALVERSION= "$@"
 }
 
-# configure TREE OUT [FRAGMENT]...: the project's configuration for that tree,
-# then FRAGMENTs, the last word winning; every line of a FRAGMENT has to be in
-# effect. Prepared for compiling single objects.
+# kunit_suites TREE COMMIT: those that COMMIT, which TREE has, adds to the base or
+# changes, as kunit_suites= of the guest's test kunit takes them.
+kunit_suites() {
+	lgit diff --name-only --diff-filter=d base "$2" -- '*.c' '*.h' ':!tools' | sed "s|^|$1/|" |
+		xargs -r awk '/struct kunit_suite .*=/,/^};/' |
+		sed -nE 's/^\s*\.name\s*=\s*"([^"]+)".*/\1/p' | paste -sd,
+}
+
+# configure TREE OUT [FRAGMENT]...: the project's configuration for that tree, with
+# $KIND.config in place of test.config if KIND is set, then FRAGMENTs, the last word
+# winning; every line of a FRAGMENT has to be in effect. Prepared for compiling
+# single objects.
 configure() {
 	local tree=$1 out=$2 all line
 	shift 2
 	all=$out/all.config
 
 	mkdir -p "$out"
-	cat "$ROOT"/configs/{00-base,numa,test}.config > "$all.new"
+	cat "$ROOT"/configs/{00-base,numa,"${KIND:-test}"}.config > "$all.new"
 	[ "$tree" = "$LINUX_BASE" ] || cat "$ROOT/configs/series.config" >> "$all.new"
 	cat /dev/null "$@" >> "$all.new"
 	# Kconfig is asked again only when the answer can differ.
@@ -146,4 +168,46 @@ not_worse() {
 # (FILE:LINE:COLUMN: ...) and kernel-doc (Warning: FILE:LINE ...) write them.
 plain() {
 	sed -E "s#($1|\.\.|\./)/+##g; s#^([^: ]+):[0-9]+(:[0-9]+(-[0-9]+)?)?:#\1:#; s#^(Warning: [^: ]+):[0-9]+ #\1 #; s#\<on line [0-9]+#on line#g"
+}
+
+# emulator_died CONSOLE THREADS: the one fault that a boot is repeated for: QEMU's, see
+# 60-guest. In one thread it happens only while the kernel boots, before any test. With
+# more, also later: whatever takes cpusets into use, say, has the kernel patch a key.
+emulator_died() {
+	grep -q 'Oops: int3: 0000' "$1" &&
+		{ [ "$2" = multi ] || ! grep -q 'Run /init as init process' "$1"; }
+}
+
+# build_kernel KIND [FRAGMENT]...: build base or series, or another O= directory, with
+# those fragments of configs/, and its modules. Sets KERNEL to the directory, and ALLOW
+# to a file of what the fragments' .allow files say of the kernel's messages.
+build_kernel() {
+	local fragment
+	KERNEL=$1
+	shift
+	case $KERNEL in
+	base|series)
+		[[ " $* " != *" kcsan "* ]] || MAKE_WORDS=${MAKE_WORDS:-$(kcsan_words)}
+		MAKE_WORDS=${MAKE_WORDS:-} "$ROOT/scripts/build-kernel" "$KERNEL" "${@/#/--config=}"
+		for fragment; do
+			KERNEL+=-$fragment
+			[ ! -f "$ROOT/configs/$fragment.allow" ] || cat "$ROOT/configs/$fragment.allow"
+		done > "$WORK/allow"
+		KERNEL=$BUILD/$KERNEL
+		export ALLOW=$WORK/allow ;;
+	esac
+	"$ROOT/scripts/build-modules" "$KERNEL"
+}
+
+# kcsan_words: words for make, so that KCSAN instruments no object but those of the
+# touched files, and of these not the ones that the base leaves out for races of its own
+# (their Makefile says so).
+kcsan_words() {
+	local file stem words="KCSAN_SANITIZE=n"
+	while read -r file; do
+		stem=$(basename "$file" .c)
+		grep -qE "^KCSAN_SANITIZE_$stem\.o *:?= *n" "$LINUX/$(dirname "$file")/Makefile" ||
+			words+=" KCSAN_SANITIZE_$stem.o=y"
+	done < <(touched_code | grep -E '^(mm|kernel|drivers|fs|lib)/.*\.c$')
+	echo "$words"
 }

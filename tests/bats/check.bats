@@ -333,3 +333,19 @@ junit_is() {
 		"$BATS_TEST_DIRNAME/../../bench" "$BATS_TEST_DIRNAME/../../guest/init"
 	[ "$status" = 1 ] || { echo "$output"; false; }
 }
+
+@test "too little disk for what is to be made: one line, and the way out" {
+	mkdir -p "$BATS_TEST_TMPDIR/bin"
+	printf '#!/bin/sh\necho Avail\necho 100\n' > "$BATS_TEST_TMPDIR/bin/df"
+	chmod +x "$BATS_TEST_TMPDIR/bin/df"
+	PATH=$BATS_TEST_TMPDIR/bin:$PATH run bash -c ". '$ROOT/scripts/lib.sh'; need_space 9; echo went on"
+	[ "$status" -eq 1 ]
+	[[ $output = *"$BUILD_DIR has 0 GB, needed are 9"*"way out: make room"* ]]
+	[[ $output != *"went on"* ]]
+	# What stands there already is part of it.
+	printf '#!/bin/sh\nprintf "9300\\t%%s\\n" "$2"\n' > "$BATS_TEST_TMPDIR/bin/du"
+	chmod +x "$BATS_TEST_TMPDIR/bin/du"
+	PATH=$BATS_TEST_TMPDIR/bin:$PATH run bash -c ". '$ROOT/scripts/lib.sh'; need_space 9; echo went on"
+	[ "$status" -eq 0 ]
+	[ "$output" = "went on" ]
+}
