@@ -126,7 +126,9 @@ configure() {
 	cat "$ROOT"/configs/{00-base,numa,"${KIND:-test}"}.config > "$all.new"
 	[ "$tree" = "$LINUX_BASE" ] || cat "$ROOT/configs/series.config" >> "$all.new"
 	cat /dev/null "$@" >> "$all.new"
-	# Kconfig is asked again only when the answer can differ.
+	# Kconfig is asked again only when the answer can differ. What the tree has since
+	# it was last asked would be off, although a fragment wants it.
+	git -C "$tree" ls-files -s '*Kconfig*' | sha1sum | sed 's/^/# Kconfig files: /' >> "$all.new"
 	if ! cmp -s "$all.new" "$all" || [ ! -f "$out/.config" ]; then
 		mv "$all.new" "$all"
 		kmake "$tree" "$out" KCONFIG_ALLCONFIG="$all" allnoconfig > "$out/config.log" 2>&1 ||

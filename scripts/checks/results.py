@@ -19,8 +19,10 @@ RESULT = re.compile(r' *(?:not )?ok \d+ ?(?:- )?([^#]*?)(?: # .*)?$')
 def ordered(lines):
     """The lines as the kernel's parser needs them.
 
-    It wants the plan first, where TAP may have it last, and loses its place in
-    a stream that broke off unless a "# Subtest" line names the test. A number
+    It wants the plan first, where TAP may have it last, the version line of TAP,
+    which old writers leave out and whose results would be taken for those of the
+    test around them, and a "# Subtest" line with the name, or it loses its place
+    in a stream that broke off. A number
     left out (bats does so when a file's set-up fails) would condemn all that
     come after it: they are counted anew, and the plan shows what is missing.
     """
@@ -44,9 +46,13 @@ def ordered(lines):
         line = line.rstrip()
         indent = len(line) - len(line.lstrip(' '))
         result = RESULT.match(line)
+        plan = PLAN.match(line)
+        if (plan or result) and open_tests and indent > open_tests[-1][0]:
+            open_tests.append([indent, len(out), None, 0])
+            out.append(' ' * indent + 'TAP version 13')
         if VERSION.match(line):
             open_tests.append([indent, len(out), None, 0])
-        elif PLAN.match(line) and open_tests and open_tests[-1][0] == indent:
+        elif plan and open_tests and open_tests[-1][0] == indent:
             open_tests[-1][2] = line.strip()
             continue
         elif line.strip().startswith('# Subtest:'):

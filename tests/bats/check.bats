@@ -217,14 +217,14 @@ ktap() { printf '{ echo TAP version 13; echo 1..%d; printf "%%s\\n" %s; } > $CHE
 	done
 }
 
-# What a guest may send: plans at the end, a skip after the version line, and a
-# test that breaks off.
+# What a guest may send: plans at the end, a skip after the version line, a test that
+# breaks off, and one without a version line.
 guest_like() {
 	cat <<-'STREAM'
 	KTAP version 1
 	1..2
 	  KTAP version 1
-	  1..4
+	  1..5
 	    TAP version 13
 	    ok 1 a
 	    ok 2 b
@@ -239,6 +239,10 @@ guest_like() {
 	    TAP version 13
 	    ok 1 d
 	  not ok 4 no-plan # exit status 1
+	    # no version line
+	    ok 1 e
+	    1..1
+	  ok 5 no-version
 	not ok 1 2n
 	ok 2 2n-boot
 	STREAM
@@ -251,7 +255,7 @@ guest_like() {
 	[ "$status" -eq 1 ]
 	run cat "$BUILD_DIR/logs/check/10-guest.ktap.outcomes"
 	for line in 'pass	guest/2n/late-plan/b' 'skip	guest/2n/none' 'pass	guest/2n/broke-off/c' \
-		'pass	guest/2n/no-plan/d' 'pass	guest/2n-boot'; do
+		'pass	guest/2n/no-plan/d' 'pass	guest/2n/no-version/e' 'pass	guest/2n-boot'; do
 		grep -qxF "$line" <<< "$output" || { echo "no $line in: $output"; return 1; }
 	done
 	grep -q '^fail	guest/2n/broke-off' <<< "$output"

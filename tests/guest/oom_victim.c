@@ -196,6 +196,8 @@ int main(int argc, char **argv)
 	cgroup = argv[2];
 	nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
+	puts("TAP version 13");
+	fflush(stdout);
 	for (round = 0; round < rounds; round++) {
 		largest = round % CHILDREN;
 		next = 0;

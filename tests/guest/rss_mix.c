@@ -571,6 +571,8 @@ int main(int argc, char **argv)
 	shared->steps = steps;
 	memset(buffer, 0, sizeof(buffer));
 
+	puts("TAP version 13");
+	fflush(stdout);
 	disturbers = fork();
 	if (!disturbers) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
