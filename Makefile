@@ -16,7 +16,7 @@ help: ## this list
 demo: ## show everything at work, from a bare machine to a NUMA guest (12 min)
 	@scripts/demo
 
-check: ## all tests of the series and its tools (45 min)
+check: ## all tests of the series and its tools (50 min)
 	@scripts/check $(CHECKS)
 
 check-full: ## debug kernels, hotplug, every topology: by hand or nightly (hours)
