@@ -19,12 +19,12 @@ RESULT = re.compile(r' *(?:not )?ok \d+ ?(?:- )?([^#]*?)(?: # .*)?$')
 def ordered(lines):
     """The lines as the kernel's parser needs them.
 
-    It wants the plan first, where TAP may have it last, the version line of TAP,
-    which old writers leave out and whose results would be taken for those of the
-    test around them, and a "# Subtest" line with the name, or it loses its place
-    in a stream that broke off. A number
-    left out (bats does so when a file's set-up fails) would condemn all that
-    come after it: they are counted anew, and the plan shows what is missing.
+    It wants the plan first, where TAP may have it last. It wants a version line,
+    which writers of old TAP leave out: their results would be taken for those of
+    the test around them. It loses its place in a stream that broke off unless a
+    "# Subtest" line names the test. A number left out (bats does so when a file's
+    set-up fails) would condemn all that come after it: they are counted anew, and
+    the plan shows what is missing.
     """
     out = []
     open_tests = []     # of each: indentation, place in out, plan, results
